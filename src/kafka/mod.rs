@@ -4,6 +4,7 @@ pub mod admin;
 pub mod connection;
 pub mod dead_letter;
 pub mod ledger;
+pub mod native;
 pub mod offset_set;
 pub mod reader;
 pub mod record;
@@ -50,6 +51,13 @@ impl Coordinates {
 
     pub fn topic_partition(&self) -> TopicPartition {
         TopicPartition::new(&self.topic, self.partition)
+    }
+
+    /// Reads what `Display` writes: `<topic>-<partition>@<offset>`. A topic's name may itself contain `-`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (place, offset) = text.rsplit_once('@')?;
+        let (topic, partition) = place.rsplit_once('-')?;
+        Some(Self::new(topic, partition.parse().ok()?, offset.parse().ok()?))
     }
 }
 
